@@ -1,0 +1,1 @@
+"""Words of the Kubernetes API that every room shares: kinds, names, times, conditions, selectors."""
