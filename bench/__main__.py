@@ -39,6 +39,7 @@ def render(compared: list[tuple[str, float, float]], alone: list[tuple[str, floa
         "",
         f"Podium {__version__}, Python {platform.python_version()}, {cores} cores, load average {load:.1f}.",
         "Client and server share the cores; both servers sync every write to disk.",
+        "Bytecode is compiled beforehand, as pip does on installation; without it the start takes longer.",
         "Medians of three rounds that alternate between the servers.",
         "",
         "## Embedded server and the real pair (kube-apiserver 1.36.4, etcd 3.6.8)",
