@@ -1,4 +1,4 @@
-"""`make bench`: run everything and write bench/results/<date>.md; every row, the losing ones too."""
+"""`make bench`: run everything and write bench/results/<date and time>.md; every row, the losing ones too."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def main() -> None:
     alone = runtime.figures()
     text = render(compared, alone, load)
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}.md"
+    # With the time, so that a second run never takes the place of the first.
+    path = RESULTS / f"{datetime.now(UTC):%Y-%m-%dT%H%M}.md"
     path.write_text(text)
     print(text)
     print(f"Written to {path.relative_to(Path.cwd())}", file=sys.stderr)

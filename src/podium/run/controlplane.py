@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -69,7 +68,6 @@ async def _until_stopped(options: Options, on_ready: Callable[[Instance], None])
         described = Instance(os.getpid(), server.url, __version__, started_at, options.simulate)
         instance.announce(options.data, described)
         on_ready(described)
-        gc.freeze()  # what was loaded to start stays for good; collecting it again and again only adds pauses
         await stopped.wait()
 
 
