@@ -25,10 +25,10 @@ demo: $(STAMP) ## see the embedded control plane at work, from start to stop
 test: $(STAMP) ## every test that needs only Python
 	$(BIN)/pytest -n 2
 
-conformance: $(STAMP) ## the same behaviour on the real Kubernetes (builds it; needs Go)
+conformance: $(STAMP) ## the same behaviour as the originals (builds them; needs Go)
 	PATH="$(CURDIR)/$(BIN):$$PATH" conformance/run
 
-bench: $(STAMP) ## side-by-side figures against the real Kubernetes (needs Go)
+bench: $(STAMP) ## side-by-side figures against the originals (needs Go)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bench/run
 
 soak: $(STAMP) ## a random cluster for five minutes, with every invariant checked

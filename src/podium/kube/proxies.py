@@ -1,84 +1,27 @@
-"""Which proxy leads to a server, by the rules of Go's HTTP client, which kubectl follows.
+"""Which proxy leads to an API server: `proxy-url` of the kubeconfig wins, otherwise the environment says.
 
-`proxy-url` of the kubeconfig wins; otherwise HTTPS_PROXY or HTTP_PROXY by the server's scheme, unless
-NO_PROXY excepts the server. Loopback addresses are never reached through a proxy from the environment.
+The rules are those of Go's HTTP client, which kubectl follows; see `podium.text.proxies`.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from podium.kube.errors import ConfigError
+from podium.text import proxies
 
 
 def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:
     """The proxy that the environment names for a server, or the empty string."""
-    url = urlsplit(server)
-    name = f"{url.scheme}_proxy"
-    proxy = environ.get(name.upper()) or environ.get(name) or ""
-    if not proxy or not url.hostname:
-        return ""
-    port = url.port or (443 if url.scheme == "https" else 80)
-    no_proxy = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
-    if _is_loopback(url.hostname) or _excepted(url.hostname, port, no_proxy):
-        return ""
-    return checked_proxy(proxy if "://" in proxy else f"http://{proxy}", f"{name.upper()} of the environment")
+    try:
+        return proxies.proxy_for(server, environ)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def checked_proxy(proxy: str, where: str) -> str:
     """The proxy URL itself if it is one that we can use; ConfigError saying where it stands otherwise."""
-    url = urlsplit(proxy)
-    if url.scheme.startswith("socks"):
-        raise ConfigError(f"{where}: SOCKS proxies are not supported; use an http:// or https:// proxy")
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise ConfigError(f"{where}: not a proxy URL; write http://host:port or https://host:port")
-    return proxy
-
-
-def _excepted(host: str, port: int, no_proxy: str) -> bool:
-    return any(_matches(host.rstrip("."), port, entry.strip().lower()) for entry in no_proxy.split(","))
-
-
-def _matches(host: str, port: int, entry: str) -> bool:
-    if entry == "*":
-        return True
-    address = _address(host)
-    if "/" in entry:
-        try:
-            return address is not None and address in ipaddress.ip_network(entry, strict=False)
-        except ValueError:
-            return False
-    name, wanted_port = _split_port(entry)
-    if not name or (wanted_port and wanted_port != str(port)):
-        return False
-    excepted_address = _address(name)
-    if excepted_address is not None:
-        return excepted_address == address
-    if name.startswith("*."):
-        name = name[1:]
-    # `.example.com` excepts subdomains only; `example.com` also itself.
-    return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
-
-
-def _split_port(entry: str) -> tuple[str, str]:
-    if entry.startswith("["):
-        name, _, port = entry[1:].partition("]")
-        return name, port.removeprefix(":")
-    if entry.count(":") == 1:
-        name, _, port = entry.partition(":")
-        return name, port
-    return entry, ""
-
-
-def _is_loopback(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" or (address is not None and address.is_loopback)
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
+        return proxies.checked(proxy, where)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

@@ -65,13 +65,15 @@ class Program:
         return value, frame[0]
 
 
-def compile_expression(text: str, variables: Mapping[str, Type]) -> Program:
-    """Check an expression against the types of its variables."""
+def compile_expression(
+    text: str, variables: Mapping[str, Type], known: Mapping[str, tuple[Overload, ...]] | None = None
+) -> Program:
+    """Check an expression against the types of its variables; `known` are its functions, if not the usual."""
     try:
         tree = syntax.parse(text)
     except syntax.CelSyntaxError as error:
         raise CompileError(_display(text, error.issues)) from None
-    compiler = _Compiler(variables)
+    compiler = _Compiler(variables, known)
     type_, run = compiler.visit(tree)
     if compiler.issues:
         raise CompileError(_display(text, compiler.issues))
@@ -110,7 +112,10 @@ _TYPE_NAMES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map"
 
 
 class _Compiler:
-    def __init__(self, variables: Mapping[str, Type]) -> None:
+    def __init__(
+        self, variables: Mapping[str, Type], known: Mapping[str, tuple[Overload, ...]] | None = None
+    ) -> None:
+        self.known = functions() if known is None else known
         self.scope: dict[str, tuple[int, Type]] = {
             name: (slot, type_) for slot, (name, type_) in enumerate(variables.items(), start=1)
         }
@@ -230,7 +235,7 @@ class _Compiler:
             return self._logical(node)
         if node.function == "_?_:_":
             return self._conditional(node)
-        known = functions()
+        known = self.known
         if node.target is not None:
             name = _qualified(node.target)
             if name and f"{name}.{node.function}" in known and name.split(".")[0] not in self.scope:

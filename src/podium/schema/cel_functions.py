@@ -55,8 +55,18 @@ def functions() -> Mapping[str, tuple[Overload, ...]]:
     """Every function by name, operators included (`_+_`)."""
     from podium.schema import cel_library, cel_strings
 
+    return _table((*_standard(), *_times(), *cel_strings.definitions(), *cel_library.definitions()))
+
+
+@cache
+def standard_functions() -> Mapping[str, tuple[Overload, ...]]:
+    """The functions of plain CEL alone, for expressions that are not about Kubernetes."""
+    return _table((*_standard(), *_times()))
+
+
+def _table(definitions: Iterable[Definition]) -> Mapping[str, tuple[Overload, ...]]:
     table: dict[str, list[Overload]] = {}
-    for definition in (*_standard(), *_times(), *cel_strings.definitions(), *cel_library.definitions()):
+    for definition in definitions:
         name, overload = _read(definition)
         table.setdefault(name, []).append(overload)
     return {name: tuple(overloads) for name, overloads in table.items()}
