@@ -1,12 +1,14 @@
 """The `podium` command: one module per group of commands, loaded when the command is used.
 
 Data goes to stdout, words about it to stderr. Errors say what is wrong and what to do, and end with an exit
-code of their own: 1 failed, 2 wrong usage, 3 not found or not running, 4 conflict, 5 timed out.
+code of their own: 1 failed, 2 wrong usage, 3 not found or not running, 4 conflict, 5 timed out or no answer,
+6 access denied.
 """
 
 from __future__ import annotations
 
 import errno
+import signal
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +23,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("podium.cli.controlplane:status", "Show whether it runs, and where."),
     "kubeconfig": ("podium.cli.controlplane:kubeconfig", "Print the path of its kubeconfig."),
     "reset": ("podium.cli.controlplane:reset", "Stop it and delete its data."),
+    "bundle": ("podium.cli.bundle:bundle", "Make, check and publish bundles."),
+    "catalog": ("podium.cli.catalogs:catalog", "Make, check, look into and publish catalogs."),
+    "image": ("podium.cli.image:image", "Look at images and copy them."),
+    "publish": ("podium.cli.publish:publish", "Publish an operator: its bundle and its catalog, in one go."),
 }
 
 
@@ -41,6 +47,9 @@ class _LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(128 + signal.SIGINT)  # as shells have it
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # click ends quietly when nobody reads any more

@@ -59,6 +59,10 @@ def up(data: Path, detach: bool, port: int, simulate: bool, verbose: bool) -> No
 
     It listens on the loopback address only and keeps everything in one directory. Starting it again on the
     same directory continues where it stopped; starting it while it runs shows where it is.
+
+    \b
+    Example:
+      podium up --detach
     """
     data = data.absolute()
     running = instance.find(data)
@@ -149,7 +153,12 @@ def _data_hint(data: Path) -> str:
     help="Seconds before it is killed.",
 )
 def down(data: Path, timeout: float) -> None:
-    """Stop the control plane; its data stays for the next `podium up`."""
+    """Stop the control plane; its data stays for the next `podium up`.
+
+    \b
+    Example:
+      podium down
+    """
     data = data.absolute()
     if not instance.stop(data, timeout):
         say(f"Not running in {data}.")
@@ -163,7 +172,12 @@ def down(data: Path, timeout: float) -> None:
 @_data_option
 @output_option
 def status(data: Path, output: str) -> None:
-    """Show whether the control plane runs; exits with 3 if it does not."""
+    """Show whether the control plane runs; exits with 3 if it does not.
+
+    \b
+    Example:
+      podium status -o json
+    """
     data = data.absolute()
     running = instance.find(data)
     described: dict[str, Any] = {"running": running is not None, "data": str(data)}
@@ -194,7 +208,12 @@ def status(data: Path, output: str) -> None:
 @_data_option
 @click.option("--raw", is_flag=True, help="Print the file itself rather than its path.")
 def kubeconfig(data: Path, raw: bool) -> None:
-    """Print the path of the kubeconfig: export KUBECONFIG=$(podium kubeconfig)"""
+    """Print the path of the kubeconfig.
+
+    \b
+    Example:
+      export KUBECONFIG=$(podium kubeconfig)
+    """
     path = data.absolute() / instance.KUBECONFIG
     if not path.exists():
         hint = _data_hint(data.absolute())
@@ -206,7 +225,12 @@ def kubeconfig(data: Path, raw: bool) -> None:
 @_data_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def reset(data: Path, yes: bool) -> None:
-    """Stop the control plane and delete everything in it."""
+    """Stop the control plane and delete everything in it.
+
+    \b
+    Example:
+      podium reset --yes
+    """
     data = data.absolute()
     if not data.exists():
         say(f"Nothing to delete: {data} does not exist.")
