@@ -2,13 +2,16 @@
 
 The same test runs on the embedded server (`--server=embedded`, the default) and on the real one
 (`--server=real`). One control plane serves a whole run (one per worker under xdist), and tests keep
-apart by namespace. Tests marked `kubectl` run with `--kubectl`, tests marked `real` with `-m real`.
+apart by namespace. Tests marked `kubectl` run with `--kubectl`; those marked `real`, `oracle` or `registry`
+with `-m` and that name.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +26,11 @@ from harness.plane import ControlPlane, create_namespace, running
 # Machines are noisy: how long an example takes says nothing about whether it is right.
 settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("podium")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would what they start.
+_in_main_thread = threading.current_thread() is threading.main_thread()
+if _in_main_thread and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -39,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = set(re.findall(r"\w+", config.option.markexpr))
     if config.option.kubectl:
         asked.add("kubectl")
-    unasked = {"kubectl", "real"} - asked
+    unasked = {"kubectl", "real", "oracle", "registry"} - asked
     left_out = [item for item in items if any(item.get_closest_marker(name) for name in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
