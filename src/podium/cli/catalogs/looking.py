@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -197,6 +198,8 @@ def serve_(reference: str, port: int, address: str, settings: Settings) -> None:
     Example:
       podium catalog serve ./catalog --port 50051
     """
+    # Its C core would write to the terminal what we say better.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         from podium.registry import server
     except ImportError:
